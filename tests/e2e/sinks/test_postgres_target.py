@@ -274,6 +274,26 @@ def test_a_type_becomes_a_wider_one_and_no_other(postgres: Postgres, held: psyco
     assert "DROP COLUMN till" in told.value.hint
 
 
+def test_a_measure_that_comes_back_with_another_type_is_said(
+    postgres: Postgres, held: psycopg.Connection
+) -> None:
+    """The column that it left has the type that it had; without the column the sink makes it as it is now."""
+    fewer = {name: each for name, each in MEASURES.items() if name != "n"}
+    for measures in (MEASURES, fewer):
+        served = ServedRows(make_view(measures=measures), 15, 20)
+        with closing(make_target(postgres, served.view)) as target:
+            assert target.take_over() is None
+            target.write(served.whole(), served.position)
+    other = ServedRows(make_view(measures={**fewer, "n": MEASURES["mean"]}), 15, 20)
+    with closing(make_target(postgres, other.view)) as target:
+        with pytest.raises(SetupError, match="Column 'n' of table shop.by_till is bigint") as told:
+            target.take_over()
+        held.execute(told.value.hint.split('"')[1])
+        assert target.take_over() is None
+        target.write(other.whole(), other.position)
+    assert read_rows(held, other) == expect_rows(other)
+
+
 def test_other_keys_are_another_table(postgres: Postgres, held: psycopg.Connection) -> None:
     """Rows of other keys cannot be told apart by those of before."""
     served = ServedRows(make_view(), 10, 50)

@@ -37,6 +37,8 @@ class ManifestLog:
     def __init__(self, root: Location, sink: str, clock: Clock = time.time) -> None:
         self.root, self.folder, self.sink, self.clock = root, root / FOLDER, sink, clock
         self.writer = ""
+        self.types: Mapping[str, str] = {}
+        """The types of columns in the files of this writer."""
         self.newest: FileManifest | None = None
         self.digest = ""
         """The SHA-256 of the newest manifest."""
@@ -116,19 +118,23 @@ class ManifestLog:
         """Create the next manifest."""
         assert self.newest is not None
         made = self.follow(self.newest.number + 1, self.newest)
-        self.create(replace(made, position=position, added=tuple(added), removed=tuple(removed)))
+        types = tuple({**dict(made.types), **self.types}.items()) if added else made.types
+        self.create(replace(made, position=position, added=tuple(added), removed=tuple(removed), types=types))
 
     def commit_whole(self, position: SinkPosition | None, files: Sequence[DataFile]) -> None:
         """Create the next manifest, by which these are all files that count."""
         assert self.newest is not None
         made = self.follow(self.newest.number + 1, self.newest)
-        self.create(replace(made, position=position, added=tuple(files), whole=True, base=made.number))
+        types = made.types if files else ()
+        made = replace(made, position=position, added=tuple(files), whole=True, base=made.number, types=types)
+        self.create(made)
 
     def follow(self, number: int, before: FileManifest | None) -> FileManifest:
         """Return the manifest that changes nothing after another; a whole one without files after none."""
         whole, base = before is None, before.base if before else number
         position = before.position if before else None
-        return FileManifest(number, self.sink, self.writer, whole, base, self.digest, self.clock(), position)
+        made = FileManifest(number, self.sink, self.writer, whole, base, self.digest, self.clock(), position)
+        return replace(made, types=before.types if before else ())
 
     def create(self, made: FileManifest, *, look: Callable[[FileManifest], None] | None = None) -> None:
         """Create a manifest where there is none, and see to it that it is the newest; Fenced where it is not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ from seamline.sinks.row_shape import RowShape
 from seamline.sinks.target import ChangeBatch
 from seamline.sinks.target_errors import TargetUnavailable
 
+log = logging.getLogger("seamline.sinks")
 PUTTING = Threads("put", 8)
 MEGABYTE = 1 << 20
 
@@ -50,6 +52,8 @@ class FileTarget:
         self._sink, self._shape, self._clock = sink, RowShape.of(view), clock
         self._called = f"{view.pipeline}.{sink.id}"
         self._root: Location = parse_location(sink.path)
+        columns = self._shape.columns if sink.fixes_types else ()
+        self._types = {each.name: each.type.duckdb for each in columns}
         self._log: ManifestLog | None = None
         self._upkeep: FileUpkeep | None = None
         self._written = 0
@@ -57,26 +61,33 @@ class FileTarget:
     def take_over(self) -> SinkPosition | None:
         """Fence earlier writers by a manifest of our own, and return what the newest one says.
 
-        SetupError where there are files of somebody else, or manifests that are not as they were.
+        None where a column has another type in files that are there. SetupError where there are files of somebody else,
+        or manifests that are not as they were.
         """
         newest = self._open(anew=False).newest
+        held = dict(newest.types if newest else ())
+        other = [name for name, type in self._types.items() if held.get(name, type) != type]
+        if other:
+            log.info("%s is written anew: files have %s with another type", self._called, ", ".join(other))
+            self.clear()
+            return None
         return newest.position if newest else None
 
     def write(self, batches: Iterable[ChangeBatch], position: SinkPosition) -> None:
         """Put files of changes, and make them count with the position by one manifest."""
-        log = self._require_log()
+        manifests = self._require_log()
         version = position.version if position.toward is None else position.toward
         with self._explained():
             hit_failpoint("sink_begun")
             rows = mark_changes(batches, self._shape, version)
             files = self._put_all(rows) if rows is not None else []
-            log.commit(position, files)
+            manifests.commit(position, files)
             hit_failpoint("sink_written")
         self._require_upkeep().count(files)
 
     def write_again(self, shown: ShownRows, position: SinkPosition) -> Iterator[tuple[int, SinkPosition]]:
         """Write folders anew in which windows of a range start, some at a time; what they had does not count then."""
-        log, upkeep = self._require_log(), self._require_upkeep()
+        manifests, upkeep = self._require_log(), self._require_upkeep()
         assert position.again is not None
         with self._explained(), open_folders_again(upkeep.merging, self._sink.buckets, shown) as again:
             folders = group_by_bucket(upkeep.read_files().values())
@@ -91,7 +102,7 @@ class FileTarget:
                     rows, removed = rows + count, [*removed, *there]
                 hit_failpoint("sink_rows")
                 position = position.send_again(rows, whole=last)
-                log.commit(position, added, removed)
+                manifests.commit(position, added, removed)
                 hit_failpoint("sink_written")
                 upkeep.count(added, removed)
                 yield rows, position
@@ -99,8 +110,8 @@ class FileTarget:
     def clear(self) -> None:
         """Let no file count any more, by one manifest; upkeep deletes them once nobody reads by an earlier one."""
         with self._explained():
-            log = self._log or self._open_to_clear()
-            log.commit_whole(None, [])
+            manifests = self._log or self._open_to_clear()
+            manifests.commit_whole(None, [])
         self._require_upkeep().forget()
 
     @contextmanager
@@ -130,13 +141,14 @@ class FileTarget:
 
     def _open(self, *, anew: bool) -> ManifestLog:
         self.close()
-        log = ManifestLog(self._root, self._called, self._clock)
+        manifests = ManifestLog(self._root, self._called, self._clock)
         with self._explained():
-            log.take_over(anew=anew)
+            manifests.take_over(anew=anew)
+        manifests.types = self._types
         form, size = self._sink.format, self._sink.roll_megabytes * MEGABYTE
         merging = Merging(self._root, form, self._shape, size, history=self._sink.history)
-        self._log, self._upkeep = log, FileUpkeep(log, merging, self._name_file)
-        return log
+        self._log, self._upkeep = manifests, FileUpkeep(manifests, merging, self._name_file)
+        return manifests
 
     def _open_to_clear(self) -> ManifestLog:
         """Take over what could not be gone on with; what is another sink's stays refused."""
@@ -176,9 +188,9 @@ class FileTarget:
 
     def _name_file(self, bucket: str) -> str:
         """Name the next file of a bucket: no other writer gives that name."""
-        log = self._require_log()
+        manifests = self._require_log()
         self._written += 1
-        name = f"{log.claim:010d}-{log.token}-{self._written:06d}{ENDS[self._sink.format]}"
+        name = f"{manifests.claim:010d}-{manifests.token}-{self._written:06d}{ENDS[self._sink.format]}"
         return f"{bucket}/{name}" if bucket else name
 
     @contextmanager

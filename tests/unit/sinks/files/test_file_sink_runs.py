@@ -18,6 +18,7 @@ from seamline.lake.read import serving_table
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.store.locations import Location
+from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.sinks import feeds, sending
 from seamline.sinks.audit import opened_target
 from seamline.sinks.audit.sink_audit import audit_sink
@@ -88,28 +89,68 @@ def test_a_column_of_another_type_is_written_anew(
     """Parquet of two types would be read as text, or not at all, by its readers, by upkeep and by the audit."""
     sink = FileSink("sales", path=str(tmp_path / "out"))
     make_runner(shop, sink).run()
-    other = sales_pipeline(text=DEFINITION.replace('max("amount")', 'max("customer")')).views[0]
-    for place in (sending, feeds, opened_target):
-        monkeypatch.setattr(place, "find_view", lambda *_: other)
-    table = Table.open(shop.layout.serving(shop.view))
-    row = {**table.read().to_pylist()[0], "largest": "zoe"}
-    file = pa.Table.from_pylist([row], schema=serving_table.serving_schema(other)).drop_columns(["interval"])
-    written = data_files.write_data_file(
-        file,
-        table.root,
-        "20130101T000000Z-0.parquet",
-        stats=["customer"],
-        partition={"interval": row["interval"]},
-    )
-    table.append(
-        [written], metadata={VIEW_VERSION: other.fingerprint}, instead=serving_table.serving_schema(other)
-    )
+    flip(shop, monkeypatch, LARGEST, 'max("customer")')
     runner = make_runner(shop, sink)
     runner.run()
     assert runner.error is None
     assert [each["largest"] for each in read_changes(tmp_path)] == ["zoe"]
     found = audit_sink(shop.compiled, shop.layout, sink, clock=lambda: START)
     assert (found.passed, found.held) == (True, 1)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_column_that_was_away_comes_back_with_another_type(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: bool
+) -> None:
+    """Files of two versions ago have it with the type that it had; what was away alone is no reason to begin anew."""
+    sink = FileSink("sales", path=str(tmp_path / "out"), history=history)
+    make_runner(shop, sink).run()
+    flip(shop, monkeypatch, ', "largest": max("amount")', "")
+    make_runner(shop, sink).run()
+    found = read_changes(tmp_path)
+    assert {"largest" in each for each in found} == {True, False}
+    flip(shop, monkeypatch, LARGEST, LARGEST)
+    make_runner(shop, sink).run()
+    assert len(read_changes(tmp_path)) == len(found) + 1
+    flip(shop, monkeypatch, ', "largest": max("amount")', "")
+    make_runner(shop, sink).run()
+    assert len(read_changes(tmp_path)) == len(found) + 2
+    flip(shop, monkeypatch, LARGEST, 'max("customer")')
+    runner = make_runner(shop, sink)
+    runner.run()
+    assert runner.error is None
+    assert [each["largest"] for each in read_changes(tmp_path)] == ["zoe"]
+    audited = audit_sink(shop.compiled, shop.layout, sink, clock=lambda: START)
+    assert (audited.passed, audited.held) == (True, 1)
+
+
+LARGEST = 'max("amount")'
+
+
+def flip(shop: Shop, monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Show one row by another version of the view."""
+    assert old in DEFINITION
+    other = sales_pipeline(text=DEFINITION.replace(old, new)).views[0]
+    known[other.fingerprint] = other
+    for place in (sending, feeds, opened_target):
+        monkeypatch.setattr(place, "find_view", lambda *given: known.get(given[-1], shop.view))
+    table = Table.open(shop.layout.serving(shop.view))
+    schema = serving_table.serving_schema(other)
+    row = {**table.read().to_pylist()[0]}
+    row["largest"] = "zoe" if new == 'max("customer")' else 7
+    file = pa.Table.from_pylist([row], schema=schema).drop_columns(["interval"])
+    written = data_files.write_data_file(
+        file,
+        table.root,
+        f"20130101T000000Z-{table.version}.parquet",
+        stats=["customer"],
+        partition={"interval": row["interval"]},
+    )
+    table.append([written], metadata={VIEW_VERSION: other.fingerprint}, instead=schema)
+
+
+known: dict[str, CompiledView] = {}
+"""Versions of the view by fingerprint, beside that of the shop."""
 
 
 def test_what_is_new_waits_for_more(shop: Shop, tmp_path: Path) -> None:

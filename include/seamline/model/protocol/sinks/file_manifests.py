@@ -62,6 +62,8 @@ class FileManifest:
     """Files that count from now on."""
     removed: tuple[str, ...] = ()
     """Files that do not count any more."""
+    types: tuple[tuple[str, str], ...] = ()
+    """The columns that files which count may have, each with its type; none where a format fixes no types."""
 
     def to_bytes(self) -> bytes:
         """Write it as JSON; the inverse of ``from_bytes``."""
@@ -75,7 +77,9 @@ class FileManifest:
             added = tuple(DataFile(**each) for each in row.pop("added"))
             at = row.pop("position")
             position = None if at is None else SinkPosition.from_json(json.dumps(at))
-            found = cls(**{**row, "added": added, "removed": tuple(row["removed"]), "position": position})
+            types = tuple((str(name), str(type)) for name, type in row.pop("types", ()))
+            told = {"added": added, "removed": tuple(row["removed"]), "types": types}
+            found = cls(**{**row, **told, "position": position})
             if found.number != number or not all(NAME.fullmatch(each.file) for each in added):
                 raise ValueError(f"it says {found.number}, or names files that are no sink's")
         except (ValueError, TypeError, KeyError, SetupError) as error:
