@@ -29,7 +29,7 @@ with DAG({REPORT!r}, schedule=None, is_paused_upon_creation=False):
 with DAG(
     {HOURS!r},
     schedule=PartitionedAssetTimetable(assets=Asset("flights/intervals", "x-seamline://flights/intervals")),
-    is_paused_upon_creation=False,
+    is_paused_upon_creation=True,
 ):
     SeamlineQueryOperator(task_id="ask", view={VIEW!r}, start="{{{{ partition_key }}}}", **LAKE)
 """
