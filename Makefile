@@ -8,6 +8,8 @@ SLOW := tests/cluster tests/e2e tests/dags tests/conformance
 QUICK := tests/faults/test_backfill_beside_the_stream.py tests/faults/test_double_start.py
 # Files whose quick tests make test has run, and whose slow ones bear others beside them.
 BESIDE := tests/e2e/test_batch_dag.py tests/e2e/test_broker.py tests/e2e/test_killed_runs.py tests/e2e/test_losses.py tests/e2e/test_operations.py tests/e2e/test_rule_topics.py
+# Hundreds of processes import the package: each would compile it, and pytest all tests, where this is set.
+export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 ENV := . .seamline/env &&
 
@@ -30,7 +32,7 @@ docs: setup ## Make a site of the pages, .seamline/site; a warning is an error
 test: setup ## Lint and run every test (ARGS go to pytest, in one process)
 	@$(if $(strip $(ARGS)),,$(MAKE) --no-print-directory lint)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
-	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/services tests/charts tests/protocol tests/mutants tests/lives tests/upgrades && exec python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
+	  python -m pytest -q -n 3 -m 'not faults' tests/laws tests/unit tests/services tests/charts tests/protocol tests/mutants tests/lives tests/upgrades && exec python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
 
 services: setup ## Build and fetch the programs that only the slow suites ask for into .seamline/services (needs Go)
 	@$(ENV) python -m tests.services.apicurio && python -m tests.services.connect && exec python -m tests.services.programs
