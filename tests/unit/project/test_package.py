@@ -39,7 +39,7 @@ def requirements(*extras: str) -> list[str]:
     [
         ((), SPARK | AIRFLOW | WEB | DEMO | SINKS | MCP | LINEAGE | TRACES),
         pytest.param(("spark",), AIRFLOW | WEB | SINKS | MCP | LINEAGE | TRACES, marks=pytest.mark.faults),
-        (("airflow",), SPARK | WEB | SINKS | MCP | LINEAGE),
+        pytest.param(("airflow",), SPARK | WEB | SINKS | MCP | LINEAGE, marks=pytest.mark.faults),
         pytest.param(("airflow", "web"), SPARK | SINKS | MCP | LINEAGE, marks=pytest.mark.faults),
         pytest.param(
             ("sinks",), SPARK | AIRFLOW | WEB | DEMO | MCP | LINEAGE | TRACES, marks=pytest.mark.faults

@@ -30,7 +30,7 @@ from seamline.sinks.files.reading import list_current_files
 from seamline.sinks.files.target import FileTarget
 from seamline.sinks.sink_runner import SinkRunner
 
-pytestmark = [pytest.mark.everywhere, pytest.mark.slow, pytest.mark.usefixtures("small_steps")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_steps")]
 FORMATS = ("parquet", "json")
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 NOTHING = {"missing": 0, "extra": 0, "different": 0, "damaged": 0}
@@ -103,6 +103,7 @@ def change(place: Location, sink: FileSink, **values: Any) -> None:
     place.write_bytes(bytes(into.getvalue()))
 
 
+@pytest.mark.everywhere
 def test_files_that_are_as_served_pass(shop: Shop, sink: FileSink, clock: Clock) -> None:
     """New rows, late ones, a correction and its rollback, rows that vanish, merges: none of them is a finding."""
     assert audit(shop, sink).position is None
