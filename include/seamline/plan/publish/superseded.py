@@ -11,11 +11,18 @@ from seamline.plan.publish.publication import Candidate, Offer
 
 
 def list_overtaken(manifest: Manifest, candidates: Iterable[Candidate]) -> Mapping[str, str]:
-    """Say, by interval id, where not that is published which the candidates' run saw, and since whose publication."""
+    """Say, by interval id, why the manifest accepts what a run built no more.
+
+    It is forgotten, or something else is published than the run saw.
+    """
     found: dict[str, str] = {}
     for each in candidates:
         interval = each.generation.interval.id
-        current = manifest.published.get((each.generation.view, interval))
+        place = (each.generation.view, interval)
+        if (*place, each.generation.id) in manifest.forgotten:
+            found[interval] = f"{each.generation.id} is forgotten, its files are being deleted: build it again"
+            continue
+        current = manifest.published.get(place)
         if (current.generation if current else "") == each.expected:
             continue
         found[interval] = (

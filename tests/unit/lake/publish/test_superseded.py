@@ -108,6 +108,17 @@ def test_a_day_that_another_run_has_published_keeps_no_other_from_its_readers(la
     assert served(layout) == ["g-c", "g-b"] and [*done.held_back] == [DAYS[0]]
 
 
+def test_what_was_forgotten_meanwhile_is_held_back_alone(layout: Layout) -> None:
+    """Retention may let go what has waited for long; the other days of the run are still there."""
+    wait_for(layout, "b", DAYS, 1)
+    ManifestTable.ensure(layout).decide(
+        lambda _: [Statement(Act.FORGET, VIEW.id, interval=DAYS[0], generation="g-b", epoch=6)]
+    )
+    done = approve(layout, "b")
+    assert served(layout) == ["g-a", "g-b"]
+    assert done.held_back == {DAYS[0]: "g-b is forgotten, its files are being deleted: build it again"}
+
+
 def test_what_was_withdrawn_meanwhile_is_held_back_alone(layout: Layout) -> None:
     """There is no run then that has published something else."""
     offer(layout, "b", cut=9, expected="g-a")
