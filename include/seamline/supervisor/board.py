@@ -19,6 +19,7 @@ from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
 ALERTS = "alerts"
 FILE = f"{ALERTS}.json"
+KINDS = frozenset(each.value for each in AlertKind)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,10 @@ class Board:
 
     @classmethod
     def parse(cls, row: Mapping[str, Any] | None) -> Board:
-        """Parse a board; an empty one if there is none, or it is broken."""
+        """Parse a board; an empty one if there is none, or it is broken.
+
+        Another release may know other kinds of alerts: those are left out, and it raises them again.
+        """
         if row is None:
             return cls({})
         try:
@@ -83,6 +87,7 @@ class Board:
                     }
                 )
                 for each in row["standing"]
+                if each["kind"] in KINDS
             ]
             telling = tuple(
                 Notification(
@@ -97,6 +102,7 @@ class Board:
                     parse_optional_moment(each["until"]),
                 )
                 for each in row["telling"]
+                if each["kind"] in KINDS
             )
         except (ValueError, TypeError, KeyError):
             return cls({})

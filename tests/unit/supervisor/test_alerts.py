@@ -206,6 +206,17 @@ def test_the_board_is_written_and_read_back(tmp_path):
     assert Board.read(tmp_path / "nowhere") == Board({})
 
 
+def test_a_kind_that_only_another_release_knows_costs_no_other_alert() -> None:
+    """While machines are upgraded one after the other, each look of the older ones would have all sent again."""
+    statement = AlertStatement(AlertKind.VIEW, "v/1", raised=True, message="m", at=NOW)
+    known = Standing(AlertKind.VIEW, "v/1", "m", raised=True, at=NOW, since=None)
+    board = Board({(AlertKind.VIEW, "v/1"): known}, (Notification(statement, "webhook", NOW),))
+    rows = json.loads(board.to_json())
+    for name in ("standing", "telling"):
+        rows[name].append({**rows[name][0], "kind": "new_in_another_release"})
+    assert Board.parse(rows) == board
+
+
 class Hook(HTTPServer):
     """A webhook that keeps what it gets, and fails while it is told to."""
 
