@@ -18,13 +18,14 @@ from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.joins.joined_rows import list_log_files
 from seamline.lake.log.pinned_log import log_of
+from seamline.lake.read.row_differences import is_numeric
 from seamline.lake.read.side_by_side import (
     INTERVAL,
     difference_evidence_sql,
     list_state_place_names,
     side_by_side_sql,
 )
-from seamline.lake.storage.arrow_types import INSTANT, partial_schema
+from seamline.lake.storage.arrow_types import INSTANT, arrow_type, partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.builds_table import BuildRow
@@ -47,6 +48,7 @@ from seamline.plan.batch.attribution import (
     count_causes,
     find_difference_causes,
 )
+from seamline.plan.publish.number_changes import find_largest
 
 
 @dataclass(frozen=True)
@@ -275,18 +277,24 @@ def summarize_comparison(
         missing=kinds.count("missing"),
         extra=kinds.count("extra"),
         measures={
-            measure.name: summarize_measure_change(measure.name, differing) for measure in view.measures
+            measure.name: summarize_measure_change(
+                measure.name, differing, number=is_numeric(arrow_type(measure.result))
+            )
+            for measure in view.measures
         },
         causes=count_causes(why),
         alarm=format_differing_place(view, alarms[0]) if alarms else "",
     )
 
 
-def summarize_measure_change(name: str, differing: Sequence[dict[str, Any]]) -> Change:
+def summarize_measure_change(name: str, differing: Sequence[dict[str, Any]], *, number: bool) -> Change:
     """Say at how many places a measure differs, and by how much at most."""
-    shares = [each["_changes"][name] for each in differing if name in each["_measures"]]
-    known = [share for share in shares if share is not None]
-    return Change(len(shares), max(known, key=abs) if known else None)
+    mine = [each for each in differing if name in each["_measures"]]
+    shares = [each["_changes"][name] for each in mine]
+    bare = [
+        each for each, share in zip(mine, shares, strict=True) if share is None and each["_kind"] == "changed"
+    ]
+    return Change(len(mine), find_largest(shares), len(bare) if number else 0)
 
 
 def format_differing_place(view: CompiledView, each: dict[str, Any]) -> str:

@@ -19,6 +19,8 @@ class Change:
     most: float | None
     """The largest relative change, (after - before) / before; None where it is no number, or was 0 or
     nothing before."""
+    bare: int = 0
+    """At how many of them a number changes that was 0 before, or is nothing on one side: it has no relative change."""
 
 
 @dataclass(frozen=True)

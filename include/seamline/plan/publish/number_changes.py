@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from seamline.model.protocol.comparison import Comparison
@@ -12,15 +13,16 @@ NOT_COMPARED = (
 
 
 def find_largest(numbers: Iterable[float | None]) -> float | None:
-    """Return the number furthest from zero, with its sign; None without any."""
-    return max((each for each in numbers if each is not None), key=abs, default=None)
+    """Return the number furthest from zero, with its sign; None without any. Nothing is further than what is none."""
+    known = (each for each in numbers if each is not None)
+    return max(known, key=lambda each: math.inf if math.isnan(each) else abs(each), default=None)
 
 
 def find_largest_share(relative: Iterable[float | None], before: int, others: int) -> float:
     """Return the largest change as a share: of a number, or of how many numbers there are.
 
     ``before`` is how many places had numbers, ``others`` how many are new or gone: as a share of those there were.
-    What is no number, or was zero, has no share.
+    What is no number, or was zero, has no share: with that it is among the ``others``.
     """
     most = abs(find_largest(relative) or 0.0)
     return max(most, others / before if before else 0.0)
@@ -30,7 +32,8 @@ def find_comparison_share(found: Comparison) -> float:
     """Return the largest change of an interval as a share."""
     before = found.equal + found.changed + found.missing
     relative = (each.most for each in found.measures.values())
-    return find_largest_share(relative, before, found.missing + found.extra)
+    bare = max((each.bare for each in found.measures.values()), default=0)
+    return find_largest_share(relative, before, max(found.missing + found.extra, bare))
 
 
 def describe_unapproved_change(found: Comparison | None, limit: float) -> str:

@@ -20,7 +20,9 @@ def list_overtaken(manifest: Manifest, candidates: Iterable[Candidate]) -> Mappi
         interval = each.generation.interval.id
         place = (each.generation.view, interval)
         if (*place, each.generation.id) in manifest.forgotten:
-            found[interval] = f"{each.generation.id} is forgotten, its files are being deleted: build it again"
+            found[interval] = (
+                f"{each.generation.id} is forgotten, its files are being deleted: build it again"
+            )
             continue
         current = manifest.published.get(place)
         if (current.generation if current else "") == each.expected:

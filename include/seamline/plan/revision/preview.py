@@ -48,6 +48,8 @@ class MeasureChange:
     """The largest difference as a share of what is published, with its sign; None where none is a number."""
     examples: tuple[Example, ...] = ()
     """The rows that change most."""
+    bare: int = 0
+    """Rows in which a number changes that was zero, or is nothing on one side: it has no share."""
 
 
 @dataclass(frozen=True)
@@ -150,12 +152,14 @@ def merge_measure_changes(found: Iterable[MeasureChange]) -> MeasureChange:
         find_largest(each.absolute for each in some),
         find_largest(each.relative for each in some),
         tuple(examples[:EXAMPLES]),
+        sum(each.bare for each in some),
     )
 
 
 def find_interval_share(interval: IntervalPreview) -> float:
     """Return the largest change of an interval, as a share."""
     before = interval.equal + interval.changed + interval.gone
+    bare = max((each.bare for each in interval.measures), default=0)
     return find_largest_share(
-        (each.relative for each in interval.measures), before, interval.gone + interval.new
+        (each.relative for each in interval.measures), before, max(interval.gone + interval.new, bare)
     )

@@ -69,7 +69,8 @@ def summarize_measure(found: Difference, name: str, moved: str, *, examples: boo
     # What was zero has no share, and has changed more than any that has one.
     order = f"(_share IS NULL AND {gain} <> 0) DESC, abs(_share) DESC NULLS LAST, abs({gain}) DESC NULLS LAST"
     rows = query_tables(
-        f"SELECT *, count(*) OVER () AS _count, max_by(_share, abs(_share)) OVER () AS _most, "
+        f"SELECT *, count(*) OVER () AS _count, "
+        f"count(*) FILTER (_share IS NULL) OVER () AS _bare, max_by(_share, abs(_share)) OVER () AS _most, "
         f"max_by({gain}::DOUBLE, abs({gain})) OVER () AS _gain "
         f"FROM (SELECT *, {share} AS _share FROM rows WHERE {CHANGE} = '{BOTH}' AND {moved}) "
         f"ORDER BY {order} LIMIT {EXAMPLES}",
@@ -83,6 +84,7 @@ def summarize_measure(found: Difference, name: str, moved: str, *, examples: boo
         rows[0]["_gain"],
         rows[0]["_most"],
         tuple(example_of(found, name, row) for row in rows) if examples else (),
+        rows[0]["_bare"] if is_numeric(found.rows.schema.field(before_column(name)).type) else 0,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -24,7 +25,11 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_w
 from seamline.model.errors import NotApproved, PublishRefused
 from seamline.model.protocol.comparison import Change, Comparison
 from seamline.model.protocol.manifest import Generation, Manifest
-from seamline.plan.publish.number_changes import find_comparison_share
+from seamline.plan.publish.number_changes import (
+    describe_unapproved_change,
+    find_comparison_share,
+    find_largest,
+)
 from seamline.plan.publish.publication import Candidate, Decision, select_publishable
 
 ticks = count()
@@ -124,6 +129,30 @@ def test_what_replaces_nothing_waits_for_nobody(layout: Layout) -> None:
 def test_rows_that_come_and_go_are_a_change_too(found: Comparison, share: float) -> None:
     """As a share of the rows that there were; in either direction."""
     assert find_comparison_share(found) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [
+        ({"n": Change(3, None, 3), "names": Change(9, None)}, 0.3),
+        ({"n": Change(3, 0.4, 1)}, 0.4),
+        ({"n": Change(2, 0.01), "mean": Change(2, math.nan)}, math.nan),
+    ],
+)
+def test_numbers_that_were_zero_or_are_none_any_more_are_a_change(
+    changes: dict[str, Change], share: float
+) -> None:
+    """A rebuild that makes nothing of each number has changed none of them by a share."""
+    found = replace(compared(DAYS[0], "g", None), changed=1, measures=changes)
+    assert find_comparison_share(found) == pytest.approx(share, nan_ok=True)
+    assert describe_unapproved_change(found, 0.25)
+
+
+def test_the_largest_of_some_is_what_is_no_number() -> None:
+    """Whichever comes first: a key whose number is lost hides behind none that has moved a little."""
+    for numbers in ([0.01, math.nan], [math.nan, 0.01], [None, math.nan, math.inf]):
+        assert math.isnan(find_largest(numbers) or 0.0)
+    assert find_largest([0.1, -0.3, None]) == -0.3
 
 
 def test_approval_is_no_certificate_and_a_certificate_no_approval() -> None:

@@ -67,6 +67,15 @@ def test_a_duplicate_that_the_batch_removed_is_told(shop: Shop) -> None:
     }
 
 
+def test_a_number_that_was_zero_is_counted(shop: Shop) -> None:
+    """It has changed by no share: where all of them were zero, nobody would be asked."""
+    shop.epoch([Sale(4, "a", -17, id=0)])
+    shop.events[2].clear()
+    found = changes(shop, "g", 2)
+    assert found.measures["total"] == Change(1, None, 1)
+    assert Comparison.from_json(found.to_json()) == found
+
+
 def test_a_view_that_was_behind_is_told(shop: Shop) -> None:
     """The records are in the master, and in no slice that counts."""
     shop.epoch([Sale(6, "c", 4), Sale(6, "b", 4)], frontier=1)
