@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import replace_file
-from seamline.lake.tables.builds_table import BuildRow, Builds
+from seamline.lake.tables.builds_table import Builds
 
 
 def note_asked(layout: Layout, run: str) -> None:
@@ -16,9 +16,9 @@ def note_asked(layout: Layout, run: str) -> None:
     replace_file(layout.approval(run), json.dumps({"generations": built}).encode())
 
 
-def is_asked(layout: Layout, row: BuildRow) -> bool:
-    """Return whether somebody was asked about an attempt of a run; of one before it that says nothing."""
+def read_asked(layout: Layout, run: str) -> frozenset[str]:
+    """Read which generations of a run somebody was asked about; of an attempt before them that says nothing."""
     # A file that is not whole is of a machine that has lost power: the question is put again.
     with suppress(FileNotFoundError, ValueError):
-        return row.generation in json.loads(layout.approval(row.run).read_bytes())["generations"]
-    return False
+        return frozenset(json.loads(layout.approval(run).read_bytes())["generations"])
+    return frozenset()

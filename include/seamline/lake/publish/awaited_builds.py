@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
-from seamline.lake.publish.asked_approvals import is_asked
+from seamline.lake.publish.asked_approvals import read_asked
 from seamline.lake.publish.candidates import filter_unpublished, list_candidates
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -39,13 +39,12 @@ def read_awaited(
     runs: dict[str, list[BuildRow]] = {}
     for rows in attempts.values():
         newest = keep_newest_attempt(rows)
-        offered = newest[0].run != run and any(is_offered(manifest, row) for row in newest)
-        if offered and is_asked(layout, newest[0]):
+        if newest[0].run != run and any(is_offered(manifest, row) for row in newest):
             runs.setdefault(newest[0].run, []).extend(newest)
     found: dict[str, AwaitedApproval] = {}
     for name, rows in runs.items():
         # An approval is of what the run has built last; of an attempt before it nothing can be published any more.
-        last = {row.generation for row in builds.of(name)}
+        last = {row.generation for row in builds.of(name)} & read_asked(layout, name)
         if own := [row for row in rows if row.generation in last]:
             left = filter_unpublished(manifest, list_candidates(pipeline, layout, own))
             found |= find_awaited(manifest, left, now=datetime.now(UTC))

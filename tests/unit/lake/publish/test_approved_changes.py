@@ -13,7 +13,7 @@ from tests.unit.lake.publish.test_publish import DAYS, NOW, SHOP, VIEW, offer, s
 
 from seamline.cli.building import require_approved_changes
 from seamline.lake.publish import publishing
-from seamline.lake.publish.asked_approvals import is_asked
+from seamline.lake.publish.asked_approvals import read_asked
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.publish.unapproved_changes import find_unapproved
 from seamline.lake.storage.layout import Layout
@@ -83,7 +83,7 @@ def test_a_large_change_waits_and_a_small_one_is_published(layout: Layout) -> No
     with pytest.raises(NotApproved, match="1 interval of run b held back") as told:
         require_approved_changes(layout, "b", done)
     assert "--run b --approve" in told.value.hint
-    assert all(is_asked(layout, row) for row in Builds.ensure(layout).of("b"))
+    assert read_asked(layout, "b") == {"g-b"}
     again = publish_run(pipeline, layout, "b")
     assert (again.statements, again.waiting) == ((), (DAYS[1],))
     decided = Decision("cli:ann", "a price was wrong", approved=True)

@@ -15,9 +15,8 @@ from tests.unit.lake.publish.test_publish import DAYS, SHOP, VIEW, offer, served
 from tests.unit.shop import DEFINITION
 
 from seamline.lake.publish import publishing
-from seamline.lake.publish.asked_approvals import is_asked
+from seamline.lake.publish.asked_approvals import read_asked
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.orchestration import tasks
 from seamline.orchestration.approving import approved_publish
@@ -128,7 +127,6 @@ def test_what_is_asked_is_noted_once_it_is(
     """A run that dies at `publish`, or before the question is among the required actions, has asked nobody."""
     layout, _ = run
     tasks.publish("shop", SERVING, INTERVALS)
-    [row, _] = Builds.ensure(layout).of("b")
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
     folder = tmp_path / "pipelines"
     folder.mkdir()
@@ -136,14 +134,14 @@ def test_what_is_asked_is_noted_once_it_is(
     (folder / "shop.py").write_text(DEFINITION.replace('start="2013-01-01"', limited))
     asking: Any = build_dags(folder, tmp_path / "home")["shop__batch"].get_task("approve_change")
     at: list[bool] = []
-    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **_: at.append(is_asked(layout, row)))
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **_: at.append(bool(read_asked(layout, "b"))))
     asking.needed = False
     asking.execute({"run_id": "b"})
-    assert (at, is_asked(layout, row)) == ([], False)
+    assert (at, read_asked(layout, "b")) == ([], set())
     asking.needed = True
     with pytest.raises(TaskAwaitingInput):
         asking.execute({"run_id": "b", "task_instance": SimpleNamespace(id="7")})
-    assert (at, is_asked(layout, row)) == ([False], True)
+    assert (at, read_asked(layout, "b")) == ([False], {"g-b"})
 
 
 def test_where_nothing_waits_nobody_is_asked(run: tuple[Layout, Task]) -> None:
