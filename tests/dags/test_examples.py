@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from pathlib import Path
 
 from airflow.assets.manager import asset_manager
@@ -12,11 +13,14 @@ from airflow.models.dagbundle import DagBundleModel
 from airflow.partition_mappers.temporal import StartOfDayMapper
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.utils.session import create_session
+from pendulum import DateTime
 from sqlalchemy import select
 from tests.unit.examples import declared
 
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.intervals.partitions import partition_key
+from seamline.provider.spans import span_of
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "include" / "examples" / "dags"
@@ -36,6 +40,18 @@ def test_the_examples_are_dags_of_what_there_is() -> None:
     asset = bag.dags["ad_campaigns_hours"].timetable.asset_condition
     ours = Assets.of(pipeline).intervals
     assert (asset.name, asset.uri) == (ours.name, ours.uri)
+
+
+def test_the_days_of_the_example_wait_for_24_hours_each() -> None:
+    """The sensor takes the data interval of its run: of a run of another length, or by hand, it would take less."""
+    days = DagBag(str(FOLDER)).dags["ad_campaigns_days"]
+    scheduled = DagSerialization.from_dict(DagSerialization.to_dict(days))
+    ran = scheduled.timetable.infer_manual_data_interval(run_after=DateTime(2024, 1, 3, 7, tzinfo=UTC))
+    run = {"data_interval_start": ran.start, "data_interval_end": ran.end}
+    sensor, grid = days.get_task("all_hours"), compile_pipeline(declared("ad_campaigns")).grid
+    span = span_of(run, sensor.start, sensor.end, grid)
+    assert str(span) == "2024-01-02T00:00:00Z/2024-01-03T00:00:00Z"
+    assert len([*grid.within(span)]) == 24
 
 
 def test_an_interval_that_is_published_starts_the_run_of_its_partition(database: None) -> None:

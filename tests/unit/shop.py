@@ -263,9 +263,10 @@ class Shop:
         short_of: int = 0,
         publish: bool = True,
         at: datetime | None = None,
+        length: timedelta = DAY,
     ) -> Interval:
-        """Build one day's generation from the events up to the cut, and publish it."""
-        interval = Interval(START + day * DAY, START + (day + 1) * DAY)
+        """Build the generation of one day, or of another interval by its number, and publish it."""
+        interval = Interval(START + day * length, START + (day + 1) * length)
         sales = [
             sale
             for number, some in self.events.items()

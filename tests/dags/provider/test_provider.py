@@ -86,7 +86,7 @@ def test_a_dag_of_others_waits_in_the_triggerer_and_reads(database: None, shop: 
 
     A run that is asked for is there once it is, and one for an interval that has closed once, however often.
     """
-    command = [sys.executable, "-m", "tests.dags.provider.waiting_dag", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.dags.provider.waiting_dag", str(tmp_path), "report"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
         eventually("a look", lambda: (tmp_path / "looked").exists() or running.poll() is not None)
         shop.epoch([], watermark=START + 2 * DAY)

@@ -1,6 +1,6 @@
 """Runs a DAG of somebody else's over a shop's tables, in a process of its own.
 
-``python -m tests.dags.provider.waiting_dag FOLDER``; the last line is JSON: the tasks' states, and their XComs.
+``python -m tests.dags.provider.waiting_dag FOLDER DAG [LOGICAL_DATE]``; the last line is JSON: states of tasks, XComs.
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-DAG = """
-from airflow.sdk import DAG
+DAGS = """
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, CronDataIntervalTimetable
 from seamline.orchestration.intervals.closed import StartBuild
 from seamline.provider import SeamlineBackfillOperator, SeamlineCompleteSensor, SeamlineQueryOperator
 
@@ -32,10 +35,21 @@ with DAG("report", schedule=None) as dag:
         [{"pipeline": "shop", "interval": "2013-01-01T00:00:00Z"}] * 2
     )
     wait >> ask >> rebuild >> start
+with DAG(
+    "daily",
+    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+    start_date=datetime(2013, 1, 1, tzinfo=UTC),
+    catchup=False,
+) as days:
+    all_hours = SeamlineCompleteSensor(task_id="all_hours", view="shop.sales", poke_interval=0.05)
+    ask = SeamlineQueryOperator(
+        task_id="ask", view="shop.sales", start="{{ data_interval_start }}", end="{{ data_interval_end }}"
+    )
+    all_hours >> ask
 """
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, dag: str, date: str = "") -> None:
     """Run it; when the trigger has looked once, ``looked`` appears, and whoever waits for that changes the tables."""
     from airflow import settings
     from airflow.dag_processing.dagbag import DagBag
@@ -48,7 +62,7 @@ def main(folder: Path) -> None:
 
     dags = folder / "dags"
     dags.mkdir()
-    (dags / "report.py").write_text(DAG)
+    (dags / "report.py").write_text(DAGS)
     settings.DAGS_FOLDER = str(dags)
     truly = SeamlineCompleteTrigger.look
 
@@ -60,7 +74,7 @@ def main(folder: Path) -> None:
     SeamlineCompleteTrigger.look = look  # type: ignore[method-assign]
     bag = DagBag(str(dags))
     assert bag.import_errors == {}
-    done = bag.dags["report"].test()
+    done = bag.dags[dag].test(logical_date=datetime.fromisoformat(date) if date else None)
     with create_session() as session:
         found = session.scalars(select(XComModel).where(XComModel.run_id == done.run_id))
         kept = {f"{each.task_id}.{each.key}": XComModel.deserialize_value(each) for each in found}
@@ -73,4 +87,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
