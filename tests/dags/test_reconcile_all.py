@@ -265,6 +265,24 @@ def test_what_a_definition_calls_for_a_failure_hides_none(events, tmp_path, caps
     assert "no_such failed: AttributeError" in capsys.readouterr().out
 
 
+def test_what_a_definition_calls_for_a_failure_may_hang(events, tmp_path, monkeypatch, capsys):
+    """The task still fails, and those of the others are called."""
+    released = threading.Event()
+    monkeypatch.setattr(reconciling_all, "CALLED_WITHIN", 1.0)
+    monkeypatch.setitem(globals(), "leave", lambda context: released.wait())
+    file = tmp_path / "bazaar.py"
+    file.write_text(file.read_text().replace("test_reconcile_all.called", "test_reconcile_all.leave"))
+    for name in ("bazaar", "mart"):
+        give_up(name, tmp_path)
+    with pytest.raises(SeamlineError, match="2 pipelines: bazaar, mart"):
+        reconcile()
+    released.set()
+    assert OF == ["mart"]
+    assert (
+        "bazaar: tests.dags.test_reconcile_all.leave has not returned within 1 s" in capsys.readouterr().out
+    )
+
+
 def test_a_resident_driver_that_gave_up_is_started_by_its_own_command(events, tmp_path):
     """It is no stream, and no DAG of its own has a form."""
     ControlTable.ensure(resident.resident_layout()).want(Desired.RUNNING, actor="ada", reason="so", now=NOW)

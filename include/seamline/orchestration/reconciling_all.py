@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, get_current_context
@@ -20,6 +21,7 @@ from seamline.orchestration.freshness_deadline import tell_overdue
 from seamline.orchestration.reconciling import reason_to_leave, send_alerts, start_supervisor
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.orchestration.tasks import on_failure
+from seamline.runtime.side_calls import SideCalls
 from seamline.runtime.storage_failures import explain_storage_failure
 
 if TYPE_CHECKING:
@@ -33,8 +35,10 @@ REGISTRY_KIND = "--conn-type http, with the host of the schema registry."
 SINK_KIND = "of the type of its sink, with host, login and password."
 AT_ONCE = 32
 """How many streams are looked at side by side: to see whether a supervisor elsewhere lives takes seconds."""
-ENDS_WITHIN = 200.0
-"""Seconds that a look at all streams may take: less than the run, whose timeout would end the task without a report."""
+ENDS_WITHIN, CALLED_WITHIN = 200.0, 30.0
+"""Seconds that a look at all streams may take, and then what definitions call for failures.
+
+Together they are less than the run, whose timeout would end the task without a report."""
 
 
 @dataclass
@@ -230,16 +234,27 @@ def report_all_overdue_intervals() -> None:
         raise AirflowSkipException("nothing is overdue")
 
 
+def call_on_failure(errors: Sequence[tuple[CompiledPipeline, BaseException]], context: Any) -> None:
+    """Call the ``on_failure`` of each definition side by side: one that fails, or hangs, is in no other's way."""
+    calls, begun = SideCalls(), dict[str, Future[None]]()
+    for pipeline, error in errors:
+        if path := pipeline.definition.on_failure:
+            call = partial(on_failure(path, pipeline.name), {**context, "exception": error})
+            begun[f"{pipeline.name}: {path}"] = calls.start(pipeline.name, call)
+    ended, _ = wait(begun.values(), CALLED_WITHIN)
+    for name, each in begun.items():
+        if each not in ended:
+            print(f"{name} has not returned within {CALLED_WITHIN:g} s")
+        elif other := each.exception():
+            print(f"{name} failed: {first_line(other)}")
+
+
 def fail_if_any(failed: Sequence[tuple[CompiledPipeline, BaseException]], context: Any) -> None:
     """Call the ``on_failure`` of each definition, and raise the error of the one pipeline, or one that names all."""
     errors = [(pipeline, explain_storage_failure(error) or error) for pipeline, error in failed]
     for pipeline, error in errors:
         print(f"{pipeline.name}: {type(error).__name__}: {error}")
-        if path := pipeline.definition.on_failure:
-            try:
-                on_failure(path, pipeline.name)({**context, "exception": error})
-            except (Exception, SystemExit) as other:  # noqa: BLE001 - Airflow calls it in the same way
-                print(f"{pipeline.name}: {path} failed: {first_line(other)}")
+    call_on_failure(errors, context)
     if len(failed) == 1 and isinstance(failed[0][1], Exception):
         raise failed[0][1]
     if failed:
