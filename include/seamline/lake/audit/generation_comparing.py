@@ -12,20 +12,20 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.audit.measure_changes import summarize_measure_changes
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import connection, register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.joins.joined_rows import list_log_files
 from seamline.lake.log.pinned_log import log_of
-from seamline.lake.read.row_differences import is_numeric
 from seamline.lake.read.side_by_side import (
     INTERVAL,
     difference_evidence_sql,
     list_state_place_names,
     side_by_side_sql,
 )
-from seamline.lake.storage.arrow_types import INSTANT, arrow_type, partial_schema
+from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.builds_table import BuildRow
@@ -34,7 +34,7 @@ from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.protocol.comparison import Change, Comparison
+from seamline.model.protocol.comparison import Comparison
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restated_views import list_view_restatements
@@ -48,7 +48,6 @@ from seamline.plan.batch.attribution import (
     count_causes,
     find_difference_causes,
 )
-from seamline.plan.publish.number_changes import find_largest
 
 
 @dataclass(frozen=True)
@@ -276,25 +275,10 @@ def summarize_comparison(
         changed=kinds.count("changed"),
         missing=kinds.count("missing"),
         extra=kinds.count("extra"),
-        measures={
-            measure.name: summarize_measure_change(
-                measure.name, differing, number=is_numeric(arrow_type(measure.result))
-            )
-            for measure in view.measures
-        },
+        measures=summarize_measure_changes(view, differing),
         causes=count_causes(why),
         alarm=format_differing_place(view, alarms[0]) if alarms else "",
     )
-
-
-def summarize_measure_change(name: str, differing: Sequence[dict[str, Any]], *, number: bool) -> Change:
-    """Say at how many places a measure differs, and by how much at most."""
-    mine = [each for each in differing if name in each["_measures"]]
-    shares = [each["_changes"][name] for each in mine]
-    bare = [
-        each for each, share in zip(mine, shares, strict=True) if share is None and each["_kind"] == "changed"
-    ]
-    return Change(len(mine), find_largest(shares), len(bare) if number else 0)
 
 
 def format_differing_place(view: CompiledView, each: dict[str, Any]) -> str:
