@@ -108,8 +108,10 @@ def answer(asked: BinaryIO, answers: BinaryIO) -> None:
             return
         # What is read of thousands of intervals is let go of at once: collections would only go through all of it.
         gc.disable()
-        found = load_half(key, known.get(key))
-        gc.enable()
+        try:
+            found = load_half(key, known.get(key))
+        finally:
+            gc.enable()
         if isinstance(found, AnswersHalf) and found is not known.get(key):
             # Statements and intervals in their thousands, which are read again once the tables have changed.
             forget_what_was_seen(locate_tables(key[2]).table(""))
