@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from seamline.lake.store.locations import Location
 from seamline.lake.store.present_files import hold_files
 from seamline.model.errors import ReadUnstable
 from seamline.model.protocol.sinks.file_manifests import DataFile, FileManifest, list_counting_files
+from seamline.model.protocol.sinks.marks import Mark, split_marks
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.files.folder_spans import may_start_in
 from seamline.sinks.files.held_files import HeldFiles
@@ -24,9 +26,13 @@ from seamline.sinks.files.merging import MEMORY
 class FileReading:
     """The files of a sink as of its newest manifest when this was opened."""
 
-    def __init__(self, root: Location, called: str, held: HeldFiles, buckets: Sequence[str]) -> None:
-        self._root, self._called, self._held, self._buckets = root, called, held, buckets
+    def __init__(
+        self, root: Location, called: str, held: HeldFiles, buckets: Sequence[str], form: str
+    ) -> None:
+        self._root, self._called, self._held = root, called, held
         self._newest, self._files = self._read_newest()
+        # Of folders that were made by other buckets names do not tell.
+        self._buckets = buckets if has_form(self.find_position(), form) else ()
         self._damage: dict[str, str] = {}
 
     def find_position(self) -> SinkPosition | None:
@@ -74,3 +80,11 @@ class FileReading:
         log = ManifestLog(self._root, self._called)
         newest = log.find_newest(log.list_numbers())
         return newest, list_counting_files(log.read_chain(newest)) if newest else {}
+
+
+def has_form(position: SinkPosition | None, form: str) -> bool:
+    """Return whether a target shows rows of a form alone; false where nobody can tell."""
+    marks = split_marks(position.fingerprint) if position else ()
+    with suppress(ValueError):
+        return all(Mark.parse(each).form == form for each in marks if each)
+    return False

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import delete_files
 from seamline.model.errors import SetupError
@@ -16,9 +17,10 @@ from seamline.model.protocol.sinks.file_manifests import (
     list_unneeded_files,
     list_unneeded_manifests,
 )
-from seamline.plan.maintain.merged_files import plan_merge
+from seamline.plan.maintain.merged_files import FileMerge, plan_merge
 from seamline.runtime.failpoints import hit_failpoint
-from seamline.sinks.files.manifest_log import ManifestLog, explain_loss
+from seamline.sinks.files.held_files import HeldFiles, sort_out_damaged
+from seamline.sinks.files.manifest_log import ManifestLog
 from seamline.sinks.files.merging import Merging
 
 log = logging.getLogger("seamline.sinks")
@@ -32,6 +34,7 @@ AT_ONCE = 500
 """Manifests that are deleted in one piece."""
 LONGEST_TURN = 20.0
 """Seconds after which no other merge is begun: something may wait to be sent."""
+RESEND_RANGE = "`seamline sinks resend PIPELINE SINK --from TIME`"
 NEVER = float("-inf")
 
 
@@ -92,14 +95,31 @@ class FileUpkeep:
             return False
         try:
             made = list(merging.merge(merge, lambda: self.name(merge.bucket), now))
-        except FileNotFoundError as gone:
-            raise explain_loss(self.manifests.root, f"{gone.filename or gone} was deleted") from gone
+        except Exception as error:
+            damage = self.explain_damage(merge)
+            if damage is None:
+                raise
+            raise damage from error
         hit_failpoint("sink_merging")
         removed = [each.file for each in merge.files]
         self.manifests.commit(self.newest.position, made, removed)
         self.count(made, removed)
         log.info("%s: %s files of %s are %s now", self.manifests.sink, len(removed), merge.bucket, len(made))
         return True
+
+    def explain_damage(self, merge: FileMerge) -> SetupError | None:
+        """Say which of the files that were to be merged is damaged, and what mends it; None where none is."""
+        held = HeldFiles(self.merging.form, self.merging.shape)
+        with (
+            open_beside(1) as con,
+            sort_out_damaged(con, self.merging.root, merge.files, held) as (_, damage),
+        ):
+            for name, why in damage.items():
+                return SetupError(
+                    f"{len(damage)} files below {self.merging.root} are damaged, {name} among them: {why}.",
+                    hint=f"`seamline sinks audit` names them; sending their windows again mends them: {RESEND_RANGE}.",
+                )
+        return None
 
     def delete_manifests(self) -> None:
         """Delete manifests that are old, and not needed to read by the newest."""

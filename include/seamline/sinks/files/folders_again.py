@@ -13,17 +13,14 @@ from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.sinks.served_changes import BATCH
 from seamline.lake.read.sinks.shown_rows import ShownRows, StartRange
-from seamline.lake.store.file_copies import list_found_files
-from seamline.lake.store.present_files import hold_files
 from seamline.model.definition.sinks.file_sink import PARQUET
 from seamline.model.definition.sinks.sink_base import CHANGE
 from seamline.model.protocol.sinks.file_manifests import DataFile
 from seamline.model.types.exact_json import dump_finite_json
-from seamline.plan.maintain.transfers import FoundFile
 from seamline.sinks.files.bucket_names import name_buckets
 from seamline.sinks.files.encoded_rows import DELETED, VERSION, encode_objects, mark, mark_batch
 from seamline.sinks.files.folder_spans import find_folder_span, may_start_in
-from seamline.sinks.files.held_files import HeldFiles
+from seamline.sinks.files.held_files import HeldFiles, sort_out_damaged
 from seamline.sinks.files.merging import (
     LINES,
     MEMORY,
@@ -53,7 +50,6 @@ class FoldersAgain:
         self.form, self.shape, self.keeps = merging.form, merging.shape, keeps
         """Whether a folder has rows that the version does not tell: earlier values, or those that are not sent now."""
         self.schema = LINES
-        self.there: Mapping[str, FoundFile] | None = None
         identity = [PLACE] if self.form != PARQUET else self.shape.identity
         self.identity = [*map(quote_identifier, identity)]
 
@@ -161,16 +157,10 @@ class FoldersAgain:
     def hold_sound(self, files: Mapping[str, DataFile]) -> Iterator[list[str]]:
         """Hold on this machine the files of a folder that are as they were written, as far as anybody can see."""
         root, held = self.merging.root, HeldFiles(self.form, self.shape)
-        if self.there is None:
-            self.there = list_found_files(root)
-        there = self.there
-        sizes = {name: about.size for name, about in there.items()}
-        whole = {name: there[name] for name, each in files.items() if sizes.get(name) == each.bytes}
-        with hold_files(root, whole) as paths:
-            damaged = {name for name, path in paths.items() if held.find_damage(self.con, path)}
-            for name in [*(files.keys() - whole.keys()), *damaged]:
-                log.warning("%s is damaged: what it alone had of earlier rows is lost", root / name)
-            yield [paths[name] for name in paths if name not in damaged]
+        with sort_out_damaged(self.con, root, files.values(), held) as (paths, damage):
+            for name, why in damage.items():
+                log.warning("%s: %s; what it alone had of earlier rows is lost", root / name, why)
+            yield [*paths.values()]
 
 
 def group_by_bucket(files: Iterable[DataFile]) -> dict[str, dict[str, DataFile]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,12 @@ from seamline.lake.read.sinks.row_comparison import HELD, HELD_AT_ONCE
 from seamline.lake.read.sinks.served_changes import UNCOMPARED
 from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.store.file_copies import list_found_files
+from seamline.lake.store.locations import Location
+from seamline.lake.store.present_files import hold_files
 from seamline.model.definition.sinks.file_sink import PARQUET
+from seamline.model.protocol.sinks.file_manifests import DataFile
+from seamline.plan.maintain.transfers import FoundFile
 from seamline.sinks.files.encoded_rows import DELETED, OURS, VERSION, encode_objects
 from seamline.sinks.files.merging import LINE, LINES, PLACE, read_lines
 from seamline.sinks.json_values import read_starts
@@ -112,6 +118,25 @@ class HeldFiles:
         except TORN as error:
             return f"it cannot be read: {error}"
         return ""
+
+
+@contextmanager
+def sort_out_damaged(
+    con: Connection, root: Location, files: Iterable[DataFile], held: HeldFiles
+) -> Iterator[tuple[Paths, Paths]]:
+    """Hold on this machine the files that are as they were written; beside them those that are not, each with why."""
+    there, whole = list_found_files(root), dict[str, FoundFile]()
+    damage = {}
+    for each in files:
+        if each.file not in there:
+            damage[each.file] = "it was deleted"
+        elif there[each.file].size != each.bytes:
+            damage[each.file] = "it has another size"
+        else:
+            whole[each.file] = there[each.file]
+    with hold_files(root, whole) as paths:
+        damage |= {name: why for name, path in paths.items() if (why := held.find_damage(con, path))}
+        yield {name: path for name, path in paths.items() if name not in damage}, damage
 
 
 def make_from_lines(rows: pa.Table) -> pa.Table:

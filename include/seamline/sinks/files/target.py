@@ -119,7 +119,7 @@ class FileTarget:
         """Read the files that count, beside who writes them."""
         with self._explained():
             held = HeldFiles(self._sink.format, self._shape)
-            reading = FileReading(self._root, self._called, held, self._sink.buckets)
+            reading = FileReading(self._root, self._called, held, self._sink.buckets, self._sink.form)
         yield reading
 
     def spell_places(self, rows: pa.Table) -> pa.Array:

@@ -16,6 +16,7 @@ from tests.unit.sinks.sending_shop import refresh
 from seamline import FileSink
 from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.lake.store.locations import Location, delete_files
+from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.ranges_again import RangeAgain
 from seamline.model.time.intervals import format_utc_instant
 from seamline.sinks.audit.audit_words import format_sink_audit
@@ -253,6 +254,40 @@ def test_a_writer_that_goes_on_in_the_middle(
         held = target.take_over()
     assert held
     assert held.settled
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_merge_that_meets_damage_says_what_mends_it(
+    shop: Shop, clock: Clock, warehouse: Location, form: str
+) -> None:
+    """It goes on once that is done: nobody has to write everything anew."""
+    sink = FileSink("sales", path=str(warehouse / "out"), format=form, buckets=[])
+    send(shop, sink, clock)
+    damaged = list_places(sink, warehouse)[0]
+    garble(damaged)
+    clock.now += 7200
+    with closing(FileTarget(sink, shop.view, clock)) as target:
+        target.take_over()
+        with pytest.raises(SetupError, match=damaged.name) as told:
+            target.tidy(lambda: False)
+    assert "sinks resend PIPELINE SINK --from" in told.value.hint
+    clock.now = Clock().now
+    send_again(shop, sink, clock, START)
+    clock.now += 7200
+    with closing(FileTarget(sink, shop.view, clock)) as target:
+        target.take_over()
+        target.tidy(lambda: False)
+    assert audit(shop, sink) == []
+
+
+def test_folders_of_other_buckets_are_read_for_any_range(
+    shop: Shop, clock: Clock, warehouse: Location
+) -> None:
+    """The definition was edited, and the sink has not written anew yet: a name is of a longer piece of time."""
+    sink = FileSink("sales", path=str(warehouse / "out"), buckets=["6 hours"])
+    send(shop, sink, clock)
+    span = StartRange(START + HOUR, START + 2 * HOUR)
+    assert audit(shop, replace(sink, buckets=["1 hour"]), span) == []
 
 
 def test_which_windows_folders_have() -> None:
