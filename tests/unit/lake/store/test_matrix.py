@@ -14,10 +14,9 @@ from seamline.lake.store.locations import Location
 
 DELAYS = (0.7,)
 """Longer than an impatient client waits for a commit."""
-pytestmark = pytest.mark.usefixtures("impatient")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("impatient")]
 
 
-@pytest.mark.faults
 def test_whatever_befalls_requests_no_record_is_lost_or_twice(shaky: Location, proxy: StoreProxy) -> None:
     """And no fence is lost to oneself, and no live file is deleted: the plain count is what every view answers."""
     chance = Random("a bucket")
