@@ -108,20 +108,19 @@ def audit(
         findings=tuple(findings),
         span=str(span) if span else "",
         producers=tuple(told),
-        accuracy=measure_served_accuracy(pipeline, layout),
+        accuracy=measure_served_accuracy(pipeline, layout, span),
         sinks=tuple(kept),
     )
 
 
-def measure_served_accuracy(pipeline: CompiledPipeline, layout: Layout) -> dict[str, tuple[Accuracy, ...]]:
-    """Measure how far early answers of each served view were from the final ones, as ``seamline accuracy`` does.
-
-    Of the newest intervals, whatever is audited: metrics show what the newest audit has recorded.
-    """
+def measure_served_accuracy(
+    pipeline: CompiledPipeline, layout: Layout, span: Interval | None
+) -> dict[str, tuple[Accuracy, ...]]:
+    """Measure how far early answers of each served view were from the final ones, as ``seamline accuracy`` does."""
     found = {}
     for view in pipeline.views:
         owner, served = find_served_version(pipeline, layout, find_view(pipeline, layout, view.name))
-        if looked_at := last_intervals(owner, layout):
+        if looked_at := span or last_intervals(owner, layout):
             found[view.name] = tuple(measure_answer_accuracy(owner, served, layout, looked_at))
     return {name: measured for name, measured in found.items() if measured}
 

@@ -6,11 +6,13 @@ import json
 import uuid
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files
 from seamline.model.protocol.audit import Audit
 from seamline.plan.wording.audit_text import audit_of, serialize_audit
 
@@ -43,9 +45,16 @@ class Audits:
         self.table.append([data_files.write_data_file(rows, self.table.root, f"{uuid.uuid4().hex}.parquet")])
 
     def newest(self, count: int = 1) -> list[Audit]:
-        """Return the last audits, the newest first."""
-        rows = self.table.refresh().read(["at", "row"]).sort_by([("at", "descending")]).slice(0, count)
-        return [audit_of(json.loads(text)) for text in rows["row"].to_pylist()]
+        """Return the last audits, the newest first; the files' statistics tell which rows are read."""
+        table = self.table.refresh()
+        since = Files.of(table).find_bound("at", count)
+        if since is None:
+            ends = table.read(["at"])["at"].to_pylist()
+            since = min(sorted(ends)[-count:], default=None)
+        reached = pc.field("at") >= pa.scalar(since, INSTANT)
+        found = table.handle.to_pyarrow_dataset().to_table(["at", "row"], filter=reached)
+        newest = found.sort_by([("at", "descending")]).slice(0, count)
+        return [audit_of(json.loads(text)) for text in newest["row"].to_pylist()]
 
 
 def audits_of(layout: Layout, count: int = 1) -> list[Audit]:

@@ -125,11 +125,10 @@ class Builds:
 
     def newest(self) -> BuildRow | None:
         """Return a row of the attempt that ended last, by the files' statistics; None if there is none."""
-        found = Files.of(self.table)
-        ends = found.high("at").to_pylist() if found.actions.num_rows else []
-        if None in ends:
-            ends = self.table.read(["at"])["at"].to_pylist()
-        rows = self._rows(pc.field("at") >= pa.scalar(max(ends), INSTANT)) if ends else []
+        since = Files.of(self.table).find_bound("at", 1)
+        if since is None:
+            since = max(self.table.read(["at"])["at"].to_pylist(), default=None)
+        rows = self._rows(pc.field("at") >= pa.scalar(since, INSTANT)) if since else []
         return max(rows, key=lambda row: row.at, default=None)
 
     def about(self, interval: str) -> list[BuildRow]:

@@ -290,7 +290,7 @@ class Audit:
     producers: tuple[str, ...] = ()
     """A line for each interval of which producers' counts are not complete, or not what its certificate says."""
     accuracy: Mapping[str, tuple[Accuracy, ...]] = field(default_factory=dict)
-    """How far early answers of views were from the final ones, over the newest intervals, by view."""
+    """How far early answers of views were from the final ones, over the span or the newest intervals, by view."""
     sinks: tuple[str, ...] = ()
     """A line for each sink of a view: what its target holds, or what was found when it was last read."""
 

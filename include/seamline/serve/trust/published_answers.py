@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -16,8 +16,13 @@ from seamline.lake.tables.comparisons_table import list_unexplained
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.accuracy import Accuracy
+from seamline.model.protocol.audit import Audit
+from seamline.model.time.intervals import parse_moment
 from seamline.serve.completeness import Cell, list_completeness
 from seamline.serve.trust.interval_shades import Shade, Square, find_certified_end, shade_cells
+
+AUDITS = 20
+"""Audits that are looked at for the newest intervals, where the last one looked at a span."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class PipelineTrust:
     built_at: datetime | None
     """When it ended, UTC."""
     accuracy: Mapping[str, Sequence[Accuracy]] = field(default_factory=dict)
-    """How far early answers were from the final ones as of the newest audit, by view."""
+    """How far early answers were from the final ones by the audit that looked at the newest intervals, by view."""
 
 
 def read_trust(
@@ -84,8 +89,19 @@ def read_trust(
         audited_at=audits[0].at if audits else None,
         build_seconds=build.seconds if build else None,
         built_at=build.at if build else None,
-        accuracy=audits[0].accuracy if audits else {},
+        accuracy=find_newest_accuracy(audits_of(layout, AUDITS) if audits and audits[0].span else audits),
     )
+
+
+def find_newest_accuracy(audits: Iterable[Audit]) -> Mapping[str, Sequence[Accuracy]]:
+    """Return how accurate answers were by the audit that looked at the newest intervals; a later one before others."""
+    measured = [each for each in audits if each.accuracy]
+    return max(measured, key=lambda each: (looked_until(each), each.at)).accuracy if measured else {}
+
+
+def looked_until(audit: Audit) -> datetime:
+    """Return up to where an audit looked at."""
+    return min(parse_moment(audit.span.partition("/")[2]), audit.at) if audit.span else audit.at
 
 
 def summarize_squares(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
-from seamline.kafka.topic_ends import TopicEnds
 from seamline.lake.audit.answer_accuracy import last_intervals, measure_answer_accuracy
 from seamline.lake.store.locations import Location
+from seamline.lake.tables import audits_table
 from seamline.lake.tables.audits_table import Audits, audits_of
 from seamline.model.protocol.audit import Audit
 from seamline.model.time.intervals import Interval
-from seamline.supervisor import auditing
+from seamline.plan.wording.audit_text import audit_of
+from seamline.serve.trust.published_answers import read_trust
 from seamline.supervisor.auditing import measure_served_accuracy
 
 HOUR = 3600
@@ -59,28 +61,45 @@ def test_what_is_looked_at_is_what_has_rows(shop: Shop) -> None:
 
 
 def test_an_audit_records_what_its_views_were_like(shop: Shop) -> None:
-    """As the command shows it; the table gives it back."""
-    found = measure_served_accuracy(shop.compiled, shop.layout)
+    """As the command shows it; a view that has nothing to compare is left out, and the table gives it back."""
+    found = measure_served_accuracy(shop.compiled, shop.layout, None)
     assert found == {"sales": tuple(measure_answer_accuracy(shop.compiled, shop.view, shop.layout, FIRST))}
+    later = Interval(START + 9 * DAY, START + 10 * DAY)
+    assert measure_served_accuracy(shop.compiled, shop.layout, later) == {}
     audit = Audit("shop", START, 0.1, "ada", 0, (), {}, {}, (), (), accuracy=found)
     Audits.ensure(shop.layout).append(audit)
     assert audits_of(shop.layout) == [audit]
 
 
-def test_a_view_that_has_nothing_to_compare_is_left_out(warehouse: Location) -> None:
-    """There are no rows yet."""
-    made = Shop(warehouse)
-    made.epoch([], number=0)
-    assert measure_served_accuracy(made.compiled, made.layout) == {}
+def test_metrics_show_the_newest_intervals_whatever_was_audited_last(shop: Shop) -> None:
+    """An audit of an old span, and one that found nothing to compare, came later: metrics showed the old span."""
+    now = START + 30 * DAY
+    ages = measure_answer_accuracy(shop.compiled, shop.view, shop.layout, FIRST)
+    old, new, later = ({"sales": (replace(ages[0], places=places),)} for places in (1, 2, 3))
+    whole = Audit("shop", now, 0.1, "ada", 0, (), {}, {}, (), (), accuracy=new)
+    of_old = replace(whole, at=now + DAY, span=str(FIRST), accuracy=old)
+    of_nothing = replace(whole, at=now + 2 * DAY, accuracy={})
+    table = Audits.ensure(shop.layout)
+    for each in (whole, of_old, of_nothing, replace(of_old, at=now + 3 * DAY)):
+        table.append(each)
+    assert read_trust(shop.compiled, shop.layout).accuracy == new
+    span = str(Interval(now + 3 * DAY, now + 4 * DAY))
+    table.append(replace(whole, at=now + 5 * DAY, span=span, accuracy=later))
+    assert read_trust(shop.compiled, shop.layout).accuracy == later
 
 
-def test_an_audit_of_an_old_span_records_the_newest_intervals_all_the_same(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Metrics show what the newest audit has recorded: they showed how answers were years ago."""
-    monkeypatch.setattr(auditing, "ask_source_ends", lambda *_: TopicEnds(START, {}, {}, {}))
-    shop.epoch([Sale(10 * 1440, "a", 1)], number=10 * 24 * HOUR)
-    newest = measure_served_accuracy(shop.compiled, shop.layout)
-    assert {each.places for each in newest["sales"]} == {3}
-    env = {"AIRFLOW_CONN_KAFKA_DEFAULT": "kafka://localhost:9"}
-    assert auditing.audit(shop.compiled, shop.layout, span=FIRST, env=env).accuracy == newest
+@pytest.mark.parametrize("count", [1, 2, 5, 9])
+def test_the_newest_audits_are_read_alone(shop: Shop, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether each has a file of its own, or upkeep has merged them."""
+    table = Audits.ensure(shop.layout)
+    made = [Audit("shop", START + n * DAY, 0.1, "ada", n, (), {}, {}, (), ()) for n in (2, 0, 4, 1, 3)]
+    for each in made:
+        table.append(each)
+    newest = sorted(made, key=lambda each: each.at, reverse=True)
+    with monkeypatch.context() as patch:
+        parsed = list[str]()
+        patch.setattr(audits_table, "audit_of", lambda said: parsed.append(said["at"]) or audit_of(said))
+        assert audits_of(shop.layout, count) == newest[:count]
+        assert len(parsed) == min(count, 5)
+    table.table.handle.optimize.compact()
+    assert audits_of(shop.layout, count) == newest[:count]
