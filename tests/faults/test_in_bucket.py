@@ -35,7 +35,10 @@ PARTS = {
         f"{SERVING}/test_refused_samples.py",
         f"{SERVING}/test_bi.py",
     ],
-    "sinks into files": ["tests/unit/sinks/files/test_file_audits.py"],
+    "sinks into files": [
+        "tests/unit/sinks/files/test_file_audits.py",
+        "tests/unit/sinks/files/test_folders_again.py",
+    ],
     "a start that sets the end of the master aside": [
         "tests/protocol/test_repair.py::test_nothing_is_built_or_published_before_a_start_has_repaired"
     ],

@@ -77,7 +77,7 @@ PAID = Pipeline(
             measures={"n": count(), "total": sum("total")},
         ),
     ],
-    batch=Batch("1 hour", DAY),
+    batch=Batch("6 hours", DAY),
 )
 
 

@@ -98,7 +98,6 @@ def garble(place: Location) -> None:
 HARMS = {"torn": tear, "garbled": garble, "gone": lambda place: delete_files([place])}
 
 
-@pytest.mark.everywhere
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_range_mends_files_that_are_damaged(
@@ -224,6 +223,7 @@ def test_a_last_value_that_is_not_sent_now_stays(
     assert spell(after[changed]) == spell(held[changed])
 
 
+@pytest.mark.everywhere
 def test_a_writer_that_goes_on_in_the_middle(
     shop: Shop, clock: Clock, warehouse: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
