@@ -370,7 +370,7 @@ def test_pages_show_what_the_tables_hold(
         drawn = page.evaluate("[...document.querySelectorAll('.chart')].map(c => c.data.flatMap(t => t.y))")
         assert sum(drawn[1]) == sum(row["flights"] for row in rows)
         page.get_by_role("link", name="explain").first.click()
-        assert page.get_by_text("Everything adds up.").is_visible()
+        page.get_by_text("Everything adds up.").wait_for()
         pages.open(f"{SHOWN}/views/delay_by_carrier?key.carrier=UA").shot("view", whole=False)
         page = pages.open(f"{SHOWN}/views/delay_by_carrier?draw=heat&start=2013-01-01&end=2013-01-03").page
         page.locator("td[data-explain*='window=']").first.focus()
@@ -388,10 +388,11 @@ def test_pages_show_what_the_tables_hold(
         )
         page = pages.open(f"{SHOWN}/completeness").page
         page.get_by_label(re.compile(f"delay_by_carrier {DAYS[0]}: (certified|dirty)")).click()
-        assert page.get_by_text("What a rebuild would do").is_visible()
+        page.get_by_text("What a rebuild would do").wait_for()
         assert page.get_by_role("button", name="Rebuild").count() == 0
         page.get_by_role("link", name="The report of its run").click()
-        assert "certificates" in page.inner_text("body")
+        page.wait_for_url(re.compile("/reports/"))
+        page.get_by_text("certificates").first.wait_for()
 
 
 def test_the_pages_stand_inside_airflow_s_own(

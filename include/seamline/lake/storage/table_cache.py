@@ -103,9 +103,10 @@ class Files:
         return self._stat(f"max.{column}")
 
     def find_bound(self, column: str, count: int) -> object:
-        """Return a value that at least ``count`` rows reach, by the files' greatest; None if that is not known."""
-        ends = self.high(column).to_pylist() if self.actions.num_rows >= count else []
-        return sorted(ends)[-count] if ends and None not in ends else None
+        """Return a value that at least ``count`` rows reach, by the files' least; None if that is not known."""
+        # Their greatest will not do: bounds are rounded outward, so that no row may reach them.
+        starts = self.low(column).to_pylist() if self.actions.num_rows >= count else []
+        return sorted(starts)[-count] if starts and None not in starts else None
 
     def nulls(self, column: str) -> pa.ChunkedArray:
         """Return how many rows have no value per file; NULL if it is not known."""

@@ -90,9 +90,10 @@ def test_metrics_show_the_newest_intervals_whatever_was_audited_last(shop: Shop)
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9])
 def test_the_newest_audits_are_read_alone(shop: Shop, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether each has a file of its own, or upkeep has merged them."""
+    """Each by itself, and merged by upkeep; files state instants to the millisecond, rounded outward."""
     table = Audits.ensure(shop.layout)
-    made = [Audit("shop", START + n * DAY, 0.1, "ada", n, (), {}, {}, (), ()) for n in (2, 0, 4, 1, 3)]
+    odd = timedelta(microseconds=123_456)
+    made = [Audit("shop", START + n * DAY + odd, 0.1, "ada", n, (), {}, {}, (), ()) for n in (2, 0, 4, 1, 3)]
     for each in made:
         table.append(each)
     newest = sorted(made, key=lambda each: each.at, reverse=True)
