@@ -441,7 +441,7 @@ def test_who_may_operate_rebuilds_days_and_stops_a_stream(
 
         eventually(has_succeeded)
         page = pages.open(f"{SHOWN}/stream").page
-        page.get_by_label("Reason").fill("a test of the pages")
+        page.get_by_role("textbox", name="Reason").fill("a test of the pages")
         page.get_by_role("button", name="Stop").click()
         page.get_by_role("button", name="Do it").click()
         page.get_by_text("the stream should be stopped").wait_for()
